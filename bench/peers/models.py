@@ -45,9 +45,10 @@ class LeNet(Model):
 class VGG16(Model):
     """On 32x32 images."""
     batch, optimizer = 16, ('momentum', 0.001)
+    size, dense = 32, (512,)
 
     def feeds(self, g):
-        return {'x': self.images(g, 32), 'labels': self.labels(g)}
+        return {'x': self.images(g, self.size), 'labels': self.labels(g)}
 
     def build(self, b, feeds):
         x = feeds['x']
@@ -55,7 +56,16 @@ class VGG16(Model):
             for _ in range(count):
                 x = b.relu(b.conv(x, filters, 3, bias=True))
             x = b.max_pool(x, 2, 2)
-        return b.dense(b.relu(b.dense(b.flatten(x), 512)), 10)
+        x = b.flatten(x)
+        for units in self.dense:
+            x = b.relu(b.dense(x, units))
+        return b.dense(x, self.classes)
+
+
+class LargeVGG16(VGG16):
+    """As published: on 224x224 images, 138 million weights."""
+    batch, classes = 4, 1000
+    size, dense = 224, (4096, 4096)
 
 
 class ResNet(Model):
@@ -207,6 +217,13 @@ class DeepFM(Embedding):
         return b.dense(b.relu(b.dense(x, 64)), self.classes) + b.dense(first, self.classes)
 
 
-MODELS = {'lenet': LeNet, 'vgg16': VGG16, 'resnet18': ResNet18, 'resnet50': ResNet50, 'mobilenet': MobileNetV2, 'unet': UNet,
-          'transformer': Transformer, 'lstm': LSTM, 'gru': GRU, 'embedding': Embedding, 'wide_deep': WideAndDeep,
+MODELS = {'lenet': LeNet, 'vgg16': VGG16, 'vgg16_large': LargeVGG16, 'resnet18': ResNet18, 'resnet50': ResNet50,
+          'mobilenet': MobileNetV2, 'unet': UNet, 'transformer': Transformer, 'lstm': LSTM, 'gru': GRU, 'embedding': Embedding, 'wide_deep': WideAndDeep,
           'deepfm': DeepFM}
+
+
+def model_of(name, mode):
+    """The model of a mode: `train`, or `infer` with the batch where it is not the model's own: `infer32`."""
+    model = MODELS[name]()
+    model.batch = int(mode.removeprefix('train').removeprefix('infer') or model.batch)
+    return model

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A model of models.py as a graph of TensorFlow 1, on a server or in this process.
 
-    tensorflow_models.py MODEL (train|infer) [TARGET PID]
+    tensorflow_models.py MODEL (train|infer|inferBATCH) [TARGET PID]
 
 With TARGET the graph runs on that server and the CPU time of process PID counts as well.
 """
@@ -16,7 +16,7 @@ os.environ['TF_USE_LEGACY_KERAS'] = '1'
 import numpy as np  # noqa: E402
 import tensorflow as tf  # noqa: E402
 
-from models import MODELS, weights  # noqa: E402
+from models import model_of, weights  # noqa: E402
 from rounds import serve  # noqa: E402
 
 tf1 = tf.compat.v1
@@ -159,7 +159,7 @@ def optimizer_of(name, rate):
 def build(name, mode):
     """What a step of a model fetches, its placeholders and their arrays, by name."""
     tf1.disable_v2_behavior()
-    model = MODELS[name]()
+    model = model_of(name, mode)
     arrays = model.feeds(np.random.default_rng(2))
     feeds = {key: tf1.placeholder(array.dtype, (None,) + array.shape[1:]) for key, array in arrays.items()}
     backend = Backend(mode == 'train')

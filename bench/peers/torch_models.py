@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A model of models.py in PyTorch: torch_models.py MODEL (train|infer) (eager|compiled)
+"""A model of models.py in PyTorch: torch_models.py MODEL (train|infer|inferBATCH) (eager|compiled)
 
 Images are in the channels-last form. What TensorFlow's SAME pads on one side only is padded before the convolution.
 """
@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from models import MODELS, weights
+from models import model_of, weights
 from rounds import serve
 
 
@@ -168,7 +168,7 @@ def optimizers_of(name, rate, backend):
 
 
 def make_step(name, mode, form):
-    model = MODELS[name]()
+    model = model_of(name, mode)
     feeds = Tensors(model.feeds(np.random.default_rng(2)))
     backend = Backend(mode == 'train')
 
@@ -185,7 +185,7 @@ def make_step(name, mode, form):
         was, backend.is_training = backend.is_training, False
         logits()  # makes the weights
         backend.is_training = was
-    if mode == 'infer':
+    if mode != 'train':
         call = torch.compile(logits) if form == 'compiled' else logits
 
         def infer():

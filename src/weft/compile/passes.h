@@ -30,7 +30,8 @@ Status FoldConstants(const PlanOptions& options, Graph* graph);
 Status MergeEqualNodes(const PlanOptions& options, Graph* graph);
 // sum_products.cc: products of matrices that a loop adds up are added when it is over.
 Status SumProductsAfterLoops(const PlanOptions& options, Graph* graph);
-// fuse_products.cc: MatMul + bias + activation become one call (_FusedProduct).
+// fuse_products.cc: MatMul + bias + activation become one call (_FusedProduct), and so do
+// convolution + batch norm by given statistics + bias + sum + activation (_FusedConv).
 Status FuseProducts(const PlanOptions& options, Graph* graph);
 // fuse_elementwise.cc: trees of element-wise nodes become one pass over tiles (_FusedElementwise).
 Status FuseElementwise(const PlanOptions& options, Graph* graph);

@@ -2,8 +2,6 @@
 // What kernels share that multiply two matrices, alone or as a part of what the compiler made.
 #pragma once
 
-#include <string>
-
 #include "weft/device/cpu/gemm.h"
 #include "weft/kernel/op_spec.h"
 
@@ -37,19 +35,6 @@ MatrixProduct<T> ProductOf(const Tensor& a, const Tensor& b, bool transpose_a, b
           .b = b.data<T>(),
           .b_stride = b.dim(1),
           .c_stride = n};
-}
-
-// Shares work out over the threads of the kernel's device.
-inline auto SharerOf(const KernelContext& c) {
-  return [&c](int64_t total, int64_t least, absl::FunctionRef<void(int64_t, int64_t)> body) {
-    c.ParallelFor(total, least, body);
-  };
-}
-
-// An error of a part of a fused call, under the name that the part has in the user's graph.
-inline Status ErrorOfPart(const std::string& name, const Status& status) {
-  if (status.ok()) return status;
-  return Status(status.code(), absl::StrCat(status.message(), "\n\t [[{{node ", name, "}}]]"));
 }
 
 }  // namespace weft::ops

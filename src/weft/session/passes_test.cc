@@ -8,12 +8,8 @@
 #include "gtest/gtest.h"
 
 #include "base/threads.h"
-#include "weft/device/cpu/cpu_device.h"
-#include "weft/graph/builder.h"
-#include "weft/graph/graph_proto.h"
 #include "weft/graph/import.h"
-#include "weft/ops/catalogue.h"
-#include "weft/session/direct_session.h"
+#include "weft/session/compiled_graph_test.h"
 
 namespace weft::session {
 namespace {
@@ -23,54 +19,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-struct Outcome {
-  Status status;
-  std::vector<Tensor> results;
-  std::vector<std::string> ops;  // that ran, in order, without arguments and results
-};
-
-Outcome RunGraph(const Graph& graph, bool optimise, const std::vector<Feed>& feeds,
-                 const std::vector<std::string>& fetches) {
-  Outcome outcome;
-  auto session = NewDirectSession({.catalogue = &StandardCatalogue(),
-                                   .devices = &StandardDevices(),
-                                   .num_threads = 2,
-                                   .fold = optimise,
-                                   .fuse = optimise});
-  EXPECT_TRUE(session.ok()) << session.status();
-  outcome.status = (*session)->Extend(ExportGraph(graph, {}));
-  if (!outcome.status.ok()) return outcome;
-  RunMetadata metadata;
-  outcome.status =
-      (*session)->Run({.trace = true}, feeds, fetches, {}, &outcome.results, &metadata);
-  for (const executor::NodeTrace& node : metadata.trace) outcome.ops.push_back(node.op);
-  return outcome;
-}
-
-class PassesTest : public ::testing::Test {
- protected:
-  Endpoint Feed(const char* name, DType dtype = DType::kFloat) {
-    return b_.Op("Placeholder", {}, {{"dtype", dtype}}, name);
-  }
-  Endpoint Floats(const Shape& shape, std::vector<float> values) {
-    return b_.Constant(Tensor::FromSpan<float>(shape, values));
-  }
-  Outcome Run(std::vector<session::Feed> feeds, std::vector<std::string> fetches) {
-    EXPECT_TRUE(b_.ok()) << b_.status();
-    const Outcome plain = RunGraph(graph_, false, feeds, fetches);
-    Outcome optimised = RunGraph(graph_, true, feeds, fetches);
-    EXPECT_EQ(plain.status.code(), optimised.status.code()) << plain.status << "\n"
-                                                            << optimised.status;
-    EXPECT_EQ(plain.results.size(), optimised.results.size());
-    for (size_t i = 0; i < std::min(plain.results.size(), optimised.results.size()); ++i) {
-      EXPECT_EQ(plain.results[i].ToString(1000), optimised.results[i].ToString(1000)) << fetches[i];
-    }
-    return optimised;
-  }
-
-  Graph graph_{&StandardCatalogue().ops()};
-  GraphBuilder b_{&graph_};
-};
+using PassesTest = CompiledGraphTest;
 
 TEST_F(PassesTest, ConstantsAreFoldedAndEqualNodesMerged) {
   const Endpoint x = Feed("x");

@@ -42,8 +42,8 @@ tf1.logging.set_verbosity('ERROR')
 # Ops that a client's graph cannot hold alone, with the test that covers them.
 ELSEWHERE = {
     **dict.fromkeys(['_Arg', '_Retval', '_Send', '_Recv', '_HostSend', '_HostRecv'], 'every step that crosses tasks'),
-    **dict.fromkeys(['_AddProduct', '_FusedElementwise', '_FusedProduct', '_SumOfProducts', '_ValueOfSum'],
-                    'made by the compiler: session/passes_test'),
+    **dict.fromkeys(['_AddProduct', '_FusedConv', '_FusedElementwise', '_FusedProduct', '_SumOfProducts', '_ValueOfSum'],
+                    'made by the compiler: session/passes_test and fused_convolutions_test'),
     **dict.fromkeys(['_CopyToDevice', '_CopyToHost'], 'put in by the plan: devices/asic'),
     **dict.fromkeys('CollectiveReduce CollectiveReduceV2 CollectiveReduceV3 CollectiveGather CollectiveGatherV2 CollectiveBcastSend '
                     'CollectiveBcastSendV2 CollectiveBcastRecv CollectiveBcastRecvV2 CollectiveReduceScatterV2 CollectiveAllToAllV2 '

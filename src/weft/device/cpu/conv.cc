@@ -19,13 +19,14 @@ bool MayTakeWinogradFilter(const ConvShape& s) { return !UsesExactMath() && IsWi
 }  // namespace
 
 template <typename T>
-bool ConvForward(const ConvShape& s, const T* input, const T* filter, T* output, WorkSharer share) {
+bool ConvForward(const ConvShape& s, const T* input, const T* filter, T* output, WorkSharer share,
+                 const PartFinisher* finish) {
   if constexpr (std::is_same_v<T, float>) {
-    if (IsDepthwise(s)) return DepthwiseForward(s, input, filter, output, share);
-    if (IsNarrowConv(s)) return NarrowForward(s, input, filter, output, share);
-    if (MayTakeWinograd(s)) return WinogradForward(s, input, filter, output, share);
+    if (IsDepthwise(s)) return DepthwiseForward(s, input, filter, output, share, finish);
+    if (IsNarrowConv(s)) return NarrowForward(s, input, filter, output, share, finish);
+    if (MayTakeWinograd(s)) return WinogradForward(s, input, filter, output, share, finish);
   }
-  return PatchesForward(s, input, filter, output, share);
+  return PatchesForward(s, input, filter, output, share, finish);
 }
 
 template <typename T>
@@ -57,7 +58,8 @@ bool ConvBackwardFilter(const ConvShape& s, const T* input, const T* output_grad
 }
 
 #define WEFT_CONVOLVE(T)                                                                    \
-  template bool ConvForward<T>(const ConvShape&, const T*, const T*, T*, WorkSharer);       \
+  template bool ConvForward<T>(const ConvShape&, const T*, const T*, T*, WorkSharer,        \
+                               const PartFinisher*);                                        \
   template bool ConvBackwardInput<T>(const ConvShape&, const T*, const T*, T*, WorkSharer); \
   template bool ConvBackwardFilter<T>(const ConvShape&, const T*, const T*, T*, WorkSharer);
 WEFT_CONVOLVE(float)

@@ -35,11 +35,12 @@ struct ConvShape {
   int64_t out_pixels() const { return batch * out_height * out_width; }
 };
 
-// T is float, double or int32_t. Outputs are written in full and must not overlap
-// inputs. Results do not depend on the number of threads. False when scratch memory is short.
+// T is float, double or int32_t. `finish` is called for parts of the output [pixels, channels], if
+// it is given. Outputs are written in full and must not overlap inputs. Results do not depend on
+// the number of threads. False when scratch memory is short.
 template <typename T>
 [[nodiscard]] bool ConvForward(const ConvShape& shape, const T* input, const T* filter, T* output,
-                               WorkSharer share);
+                               WorkSharer share, const PartFinisher* finish = nullptr);
 // The gradient of the input, from the output's.
 template <typename T>
 [[nodiscard]] bool ConvBackwardInput(const ConvShape& shape, const T* filter,

@@ -172,6 +172,35 @@ TEST(ConvTest, DepthwiseFloatsMatchDoubles) {
   ExpectAsInDouble(Depthwise(40, 6, 17, 3, 1, 1, 1));  // more rows than parts
 }
 
+// Each output is given to `finish` once, when it holds its sum.
+TEST(ConvTest, PartsAreFinishedOnce) {
+  std::vector<ConvShape> shapes = Shapes();
+  shapes.push_back(Narrow(2, 9, 3, 33, 5, 1, 2, 2));
+  shapes.push_back(Depthwise(2, 7, 19, 3, 1, 1, 1));
+  shapes.push_back({2, 14, 13, 20, 3, 3, 14, 13, 40, 1, 1, 1, 1, 1, 1, 1});   // blocks of tiles
+  shapes.push_back({3, 8, 9, 150, 3, 3, 8, 9, 130, 1, 1, 1, 1, 1, 1, 1});     // panels
+  shapes.push_back({1, 30, 30, 16, 5, 5, 30, 30, 33, 1, 1, 1, 1, 2, 2, 1});   // 5 x 5
+  shapes.push_back({2, 33, 33, 70, 1, 1, 33, 33, 300, 1, 1, 1, 1, 0, 0, 1});  // a shared product
+  for (const ConvShape& s : shapes) {
+    const std::vector<double> wide = Numbers(InputSize(s), 1), taps = Numbers(FilterSize(s), 2);
+    const std::vector<float> input(wide.begin(), wide.end()), filter(taps.begin(), taps.end());
+    std::vector<float> expected(OutputSize(s)), actual(expected.size());
+    ASSERT_TRUE(ConvForward(s, input.data(), filter.data(), expected.data(), ShareAlone));
+    for (float& x : expected) x = 2 * x + 1;
+    for (auto* share : {ShareAlone, ShareInTwo}) {
+      const auto twice = [&](void* part, int64_t rows, int64_t columns) {
+        for (int64_t r = 0; r < rows; ++r) {
+          float* row = static_cast<float*>(part) + r * s.out_channels;
+          for (int64_t i = 0; i < columns; ++i) row[i] = 2 * row[i] + 1;
+        }
+      };
+      const PartFinisher finish = twice;
+      ASSERT_TRUE(ConvForward(s, input.data(), filter.data(), actual.data(), share, &finish));
+      EXPECT_EQ(actual, expected) << s.in_height << " of " << s.in_channels;
+    }
+  }
+}
+
 TEST(ConvTest, IntegersWrap) {
   const ConvShape s{1, 1, 2, 1, 1, 2, 1, 1, 1, 1, 1, 1, 1, 0, 0, 1};
   const std::vector<int32_t> input = {INT32_MAX, 1}, filter = {1, 1};

@@ -37,7 +37,7 @@ bool IsDepthwise(const ConvShape& s) {
 }
 
 bool DepthwiseForward(const ConvShape& s, const float* input, const float* filter, float* output,
-                      WorkSharer share) {
+                      WorkSharer share, const PartFinisher* finish) {
   share(s.batch * s.out_height, RowsOfShare(s, s.out_width), [&](int64_t begin, int64_t end) {
     std::vector<DepthwiseTap> taps;
     for (int64_t row = begin; row < end; ++row) {
@@ -54,6 +54,9 @@ bool DepthwiseForward(const ConvShape& s, const float* input, const float* filte
       GetDepthwiseFunctions().sum_row(
           {taps.data(), static_cast<int64_t>(taps.size()), s.stride_width, s.in_width, s.groups},
           s.out_width, output + row * s.out_width * s.groups, s.groups);
+      if (finish != nullptr) {
+        (*finish)(output + row * s.out_width * s.groups, s.out_width, s.groups);
+      }
     }
   });
   return true;

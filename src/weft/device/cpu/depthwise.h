@@ -12,7 +12,8 @@ bool IsDepthwise(const ConvShape& shape);
 // As the functions of conv.h, of floats. The shape must be IsDepthwise; filters are then
 // [height, width, channels].
 [[nodiscard]] bool DepthwiseForward(const ConvShape& shape, const float* input, const float* filter,
-                                    float* output, WorkSharer share);
+                                    float* output, WorkSharer share,
+                                    const PartFinisher* finish = nullptr);
 [[nodiscard]] bool DepthwiseBackwardInput(const ConvShape& shape, const float* filter,
                                           const float* output_gradient, float* input_gradient,
                                           WorkSharer share);

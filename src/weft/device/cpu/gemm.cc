@@ -110,6 +110,7 @@ void AddRow(const T* added, int64_t n, T* row) {
 template <typename T>
 void Finish(const MatrixProduct<T>& p, const ProductEpilogue& epilogue, int64_t first_column) {
   const T* bias = static_cast<const T*>(epilogue.bias);
+  if (epilogue.finish != nullptr) (*epilogue.finish)(p.c, p.m, p.n);
   if (bias == nullptr && epilogue.activation == nullptr) return;
   for (int64_t i = 0; i < p.m; ++i) {
     T* row = p.c + i * p.c_stride;

@@ -31,10 +31,15 @@ struct MatrixProduct {
   bool is_added = false;  // to what c holds, when it is summed up: for AddProducts
 };
 
+// Called for parts of c, `rows` x `columns` at `part` with c's stride, when they hold their sums;
+// together they are all of c. May change them. Calls come from several threads.
+using PartFinisher = absl::FunctionRef<void(void* part, int64_t rows, int64_t columns)>;
+
 // What is done to each row of c while it is still in the cache: c = activation(c + bias).
 struct ProductEpilogue {
   const void* bias = nullptr;                    // n elements of the product's type, or null
   decltype(TileBody::run) activation = nullptr;  // a unary tile body, or null
+  const PartFinisher* finish = nullptr;          // called first, or null
 };
 
 // Shares work over threads: (total units, least units a share, body). KernelContext::ParallelFor.

@@ -28,6 +28,12 @@ constexpr int kRows = HWY_TARGET <= HWY_AVX3 ? 8 : 6;
 constexpr int64_t kFewRows = 4;    // up to which b is read where it lies
 constexpr int64_t kDepth = 256;    // of a panel at a time: 256 x 2 vectors lie in the nearest cache
 constexpr int64_t kColumns = 512;  // of b that are copied before many rows meet them
+// Of few rows: b's bytes that no near cache holds, the columns that are read side by side of some
+// of its rows, and the fewest that are worth it.
+constexpr int64_t kStreamedBytes = 768 << 10;
+constexpr int64_t kRun = 2048;
+constexpr int kSideBySide = 8;
+constexpr int64_t kFewestInRun = 256;
 constexpr int64_t kNarrowDepth = 1024;  // of up to 8 columns that are read where they lie
 
 // Rows and columns of one register block; b's rows are b_stride apart.
@@ -284,6 +290,77 @@ void UnpackedProduct(D d, const MatrixProduct<T>& p) {
   }
 }
 
+// Columns [j, j + vectors) of c, to which `depth` rows of b times their factors are added. Only the
+// first `lanes` of a vector count if it is masked.
+template <int rows, int vectors, int depth, bool masked, typename D, typename T = hn::TFromD<D>>
+HWY_INLINE void AddRowsOfB(D d, const Block<T>& x, int64_t j, hn::Mask<D> mask) {
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto load = [&](const T* from) HWY_ATTR {
+    return masked ? hn::MaskedLoad(mask, d, from) : hn::LoadU(d, from);
+  };
+  hn::Vec<D> sums[rows][vectors];
+  for (int r = 0; r < rows; ++r) {
+    for (int v = 0; v < vectors; ++v) {
+      sums[r][v] = x.add ? load(x.c + r * x.c_stride + j + v * lanes) : hn::Zero(d);
+    }
+  }
+  for (int l = 0; l < depth; ++l) {
+    hn::Vec<D> of_b[vectors];
+    for (int v = 0; v < vectors; ++v) of_b[v] = load(x.b + l * x.b_stride + j + v * lanes);
+    for (int r = 0; r < rows; ++r) {
+      const auto factor = hn::Set(d, x.a[r * x.a_row + l * x.a_depth]);
+      for (int v = 0; v < vectors; ++v) sums[r][v] = hn::MulAdd(factor, of_b[v], sums[r][v]);
+    }
+  }
+  for (int r = 0; r < rows; ++r) {
+    for (int v = 0; v < vectors; ++v) {
+      T* c = x.c + r * x.c_stride + j + v * lanes;
+      if (masked) {
+        hn::BlendedStore(sums[r][v], mask, d, c);
+      } else {
+        hn::StoreU(sums[r][v], d, c);
+      }
+    }
+  }
+}
+
+template <int rows, int depth, typename D, typename T = hn::TFromD<D>>
+HWY_INLINE void AddStreamed(D d, const Block<T>& x, int64_t columns) {
+  constexpr int vectors = 2;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto all = hn::FirstN(d, static_cast<size_t>(lanes));
+  int64_t j = 0;
+  for (; j + vectors * lanes <= columns; j += vectors * lanes) {
+    AddRowsOfB<rows, vectors, depth, false>(d, x, j, all);
+  }
+  for (; j + lanes <= columns; j += lanes) AddRowsOfB<rows, 1, depth, false>(d, x, j, all);
+  if (j == columns) return;
+  AddRowsOfB<rows, 1, depth, true>(d, x, j, hn::FirstN(d, static_cast<size_t>(columns - j)));
+}
+
+// Few rows times a b that waits for memory: it is read in long runs, a few rows side by side.
+template <int rows, typename D, typename T = hn::TFromD<D>>
+void StreamedProduct(D d, const MatrixProduct<T>& p) {
+  for (int64_t j = 0; j < p.n; j += kRun) {
+    const int64_t columns = std::min(kRun, p.n - j);
+    Block<T> x = BlockOf(p, 0);
+    x.b = p.b + j;
+    x.b_stride = p.b_stride;
+    x.c = p.c + j;
+    for (int64_t l = 0; l < p.k; x.add = true) {
+      const int64_t depth = l + kSideBySide <= p.k ? kSideBySide : 1;
+      if (depth == kSideBySide) {
+        AddStreamed<rows, kSideBySide>(d, x, columns);
+      } else {
+        AddStreamed<rows, 1>(d, x, columns);
+      }
+      x.a += depth * x.a_depth;
+      x.b += depth * x.b_stride;
+      l += depth;
+    }
+  }
+}
+
 // Few rows times a transposed b: each element is the product of two runs of memory.
 template <typename D, typename T = hn::TFromD<D>>
 void DotProducts(D d, const MatrixProduct<T>& p) {
@@ -348,6 +425,12 @@ void MultiplyByPanels(D d, const MatrixProduct<T>& p) {
 }
 
 template <typename T>
+bool IsStreamed(const MatrixProduct<T>& p) {
+  return !p.is_added && p.m <= kFewRows && p.n >= kFewestInRun &&
+         p.k * p.n * static_cast<int64_t>(sizeof(T)) > kStreamedBytes;
+}
+
+template <typename T>
 bool IsOfDots(const MatrixProduct<T>& p) {
   const int64_t width = 2 * static_cast<int64_t>(hn::Lanes(hn::ScalableTag<T>()));
   return p.transpose_b && !p.transpose_a && p.m <= kFewRows && p.k >= width;
@@ -359,7 +442,11 @@ void Product(const MatrixProduct<T>& p) {
   if (!p.transpose_b && (p.m <= kFewRows || (p.n <= 8 && p.k <= kNarrowDepth))) {
     if (p.n <= 4) return UnpackedProduct(hn::CappedTag<T, 4>(), p);
     if (p.n <= 8) return UnpackedProduct(hn::CappedTag<T, 8>(), p);
-    return UnpackedProduct(d, p);
+    if (!IsStreamed(p)) return UnpackedProduct(d, p);
+    if (p.m == 1) return StreamedProduct<1>(d, p);
+    if (p.m == 2) return StreamedProduct<2>(d, p);
+    if (p.m == 3) return StreamedProduct<3>(d, p);
+    return StreamedProduct<4>(d, p);
   }
   if (IsOfDots(p)) return DotProducts(d, p);
   MultiplyByPanels(d, p);

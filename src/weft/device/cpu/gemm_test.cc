@@ -56,7 +56,8 @@ TEST(GemmTest, FloatOfEverySizeClass) {
       Check<float>(1, 300, 7, ta, tb);
       Check<float>(300, 1, 7, ta, tb);
       Check<float>(2, 30, 77, ta, tb);
-      Check<float>(1, 300, 700, ta, tb);
+      for (int64_t m : {1, 2, 3, 4}) Check<float>(m, 301, 702, ta, tb);  // in long runs
+      Check<double>(3, 2100, 33, ta, tb);
       Check<float>(3, 4, 0, ta, tb);
       Check<float>(70, 65, 600, ta, tb);
       Check<float>(130, 120, 100, ta, tb);
@@ -119,6 +120,8 @@ TEST(GemmTest, BitsDoNotDependOnHowWorkIsShared) {
       CheckBits<float>(300, 130, 520, ta, tb);
       CheckBits<float>(50, 600, 300, ta, tb);
       CheckBits<float>(2000, 10, 300, ta, tb);
+      CheckBits<float>(1, 3000, 905, ta, tb);
+      CheckBits<float>(4, 1100, 700, ta, tb);
       CheckBits<float>(129, 4200, 300, ta, tb);  // more of b than is packed at a time
       CheckBits<double>(200, 150, 300, ta, tb);
     }

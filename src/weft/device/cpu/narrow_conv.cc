@@ -75,15 +75,16 @@ bool IsNarrowConv(const ConvShape& s) {
 }
 
 bool NarrowForward(const ConvShape& s, const float* input, const float* filter, float* output,
-                   WorkSharer share) {
+                   WorkSharer share, const PartFinisher* finish) {
   const PaddedImages images(s);
   if (!images.has_memory()) return false;
   images.Fill(input, share);
   share(s.batch * s.out_height, std::max<int64_t>(1, kNarrowShareWork / WorkOfRow(s)),
         [&](int64_t begin, int64_t end) {
           for (int64_t row = begin; row < end; ++row) {
-            GetNarrowFunctions().forward(images.RowOf(row), filter, s.out_width,
-                                         output + row * s.out_width * s.out_channels);
+            float* const to = output + row * s.out_width * s.out_channels;
+            GetNarrowFunctions().forward(images.RowOf(row), filter, s.out_width, to);
+            if (finish != nullptr) (*finish)(to, s.out_width, s.out_channels);
           }
         });
   return true;

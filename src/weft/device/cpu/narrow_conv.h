@@ -13,7 +13,8 @@ bool IsNarrowConv(const ConvShape& shape);
 
 // As the functions of conv.h. The shape must be IsNarrowConv.
 [[nodiscard]] bool NarrowForward(const ConvShape& shape, const float* input, const float* filter,
-                                 float* output, WorkSharer share);
+                                 float* output, WorkSharer share,
+                                 const PartFinisher* finish = nullptr);
 [[nodiscard]] bool NarrowBackwardFilter(const ConvShape& shape, const float* input,
                                         const float* output_gradient, float* filter_gradient,
                                         WorkSharer share);

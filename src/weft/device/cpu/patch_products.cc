@@ -48,14 +48,14 @@ class Part {
         are_pixels_(s.groups == 1 && Patches<T>::AreThePixels(s)) {}
 
   void Forward(const T* input, const T* filter, int64_t first, int64_t count, T* patches, T* output,
-               WorkSharer share) const {
+               const PartFinisher* finish, WorkSharer share) const {
     const T* a = Take(input, first, count, patches, share);
     MatrixProduct<T> p{.m = count, .n = outputs_, .k = patch_, .a = a, .a_stride = patch_};
     p.b = filter + first_output_;
     p.b_stride = s_.out_channels;
     p.c = output + first * s_.out_channels + first_output_;
     p.c_stride = s_.out_channels;
-    Multiply(p, ProductEpilogue(), share);
+    Multiply(p, {.finish = finish}, share);
   }
 
   void BackwardInput(const T* filter, const T* output_gradient, int64_t first, int64_t count,
@@ -162,11 +162,11 @@ void Clear(int64_t n, T* to, WorkSharer share) {
 
 template <typename T>
 bool PatchesForward(const ConvShape& s, const T* input, const T* filter, T* output,
-                    WorkSharer share) {
+                    WorkSharer share, const PartFinisher* finish) {
   return ForPixels<T>(
       s, share,
       [&](const Part<T>& part, int64_t first, int64_t count, T* patches, WorkSharer with) {
-        part.Forward(input, filter, first, count, patches, output, with);
+        part.Forward(input, filter, first, count, patches, output, finish, with);
         return true;
       });
 }
@@ -198,7 +198,8 @@ bool PatchesBackwardFilter(const ConvShape& s, const T* input, const T* output_g
 }
 
 #define WEFT_PATCH_PRODUCTS(T)                                                                 \
-  template bool PatchesForward<T>(const ConvShape&, const T*, const T*, T*, WorkSharer);       \
+  template bool PatchesForward<T>(const ConvShape&, const T*, const T*, T*, WorkSharer,        \
+                                  const PartFinisher*);                                        \
   template bool PatchesBackwardInput<T>(const ConvShape&, const T*, const T*, T*, WorkSharer); \
   template bool PatchesBackwardFilter<T>(const ConvShape&, const T*, const T*, T*, WorkSharer);
 WEFT_PATCH_PRODUCTS(float)

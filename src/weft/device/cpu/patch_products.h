@@ -10,7 +10,7 @@ namespace weft {
 // As the functions of conv.h.
 template <typename T>
 [[nodiscard]] bool PatchesForward(const ConvShape& shape, const T* input, const T* filter,
-                                  T* output, WorkSharer share);
+                                  T* output, WorkSharer share, const PartFinisher* finish);
 template <typename T>
 [[nodiscard]] bool PatchesBackwardInput(const ConvShape& shape, const T* filter,
                                         const T* output_gradient, T* input_gradient,

@@ -34,6 +34,7 @@ class Tiles {
         rows_((s.out_height + outputs_ - 1) / outputs_),
         columns_((s.out_width + outputs_ - 1) / outputs_) {}
 
+  int64_t height() const { return outputs_; }  // rows, and columns, that a tile makes
   int64_t count() const { return s_.batch * rows_ * columns_; }
   TileImages inputs() const { return {s_.in_height, s_.in_width, s_.in_channels}; }
   TileImages outputs() const { return {s_.out_height, s_.out_width, s_.out_channels}; }
@@ -59,12 +60,13 @@ class Tiles {
 class Convolution {
  public:
   Convolution(const ConvShape& s, const float* input, const float* filter, bool rotated,
-              float* output)
+              float* output, const PartFinisher* finish)
       : s_(s),
         input_(input),
         filter_(filter),
         rotated_(rotated),
         output_(output),
+        finish_(finish),
         tiles_(s),
         inputs_(RoundUp(s.in_channels, functions_.panel)),
         outputs_(RoundUp(s.out_channels, functions_.panel)) {}
@@ -109,7 +111,7 @@ class Convolution {
                                     outputs_ / functions_.panel, s_.in_channels,
                                     products.data() + f * product_stride, outputs_, false});
               }
-              WriteOut(products.data(), outputs_, product_stride, first, count, 0);
+              WriteOut(products.data(), outputs_, product_stride, first, count, 0, finish_);
             }
           });
     return ok;
@@ -152,9 +154,16 @@ class Convolution {
                 }
               }
               WriteOut(products.data(), functions_.panel, product_stride, 0, tiles_.count(),
-                       panel * functions_.panel);
+                       panel * functions_.panel, nullptr);
             }
           });
+    // A panel is too narrow a part of each pixel, and few tiles lie in the cache still.
+    if (finish_ != nullptr && ok) {
+      share(s_.out_pixels(), std::max<int64_t>(1, kFinishShare / s_.out_channels),
+            [&](int64_t begin, int64_t end) {
+              (*finish_)(output_ + begin * s_.out_channels, end - begin, s_.out_channels);
+            });
+    }
     return ok;
   }
 
@@ -168,6 +177,7 @@ class Convolution {
  private:
   static constexpr int64_t kDepth = 96;  // in channels whose transforms are made at a time
   static constexpr int64_t kSeenBytes = 6 << 20;
+  static constexpr int64_t kFinishShare = 1 << 15;  // outputs that a thread should at least finish
 
   FilterPart Filter(int64_t first_input, int64_t last_input, int64_t first_panel,
                     int64_t last_panel) const {
@@ -188,14 +198,40 @@ class Convolution {
     functions_.input(input_, tiles_.inputs(), from.data(), last - first, to, inputs_, stride);
   }
 
-  // Writes the outputs from `channel` on of `count` tiles whose products have `padded` columns.
+  // Writes the outputs from `channel` on of `count` tiles whose products have `padded` columns, and
+  // calls `finish`, which may be null, where all channels of them are there.
   void WriteOut(const float* products, int64_t padded, int64_t stride, int64_t first, int64_t count,
-                int64_t channel) const {
-    std::vector<TilePlace> to(count);
-    for (int64_t i = 0; i < count; ++i) to[i] = tiles_.OutputOf(first + i);
+                int64_t channel, const PartFinisher* finish) const {
     const int64_t channels = std::min(padded, s_.out_channels - channel);
-    functions_.output(s_.filter_height, products, padded, stride, tiles_.outputs(), to.data(),
-                      count, channels, output_ + channel);
+    // So many tiles at a time that they are finished in the nearest cache.
+    constexpr int64_t kFinished = 8 << 10;
+    const int64_t step =
+        finish == nullptr ? count : std::max<int64_t>(1, kFinished / (channels * 16));
+    std::vector<TilePlace> to(std::min(step, count));
+    for (int64_t done = 0; done < count; done += step) {
+      const int64_t part = std::min(step, count - done);
+      for (int64_t i = 0; i < part; ++i) to[i] = tiles_.OutputOf(first + done + i);
+      functions_.output(s_.filter_height, products + done * padded, padded, stride,
+                        tiles_.outputs(), to.data(), part, channels, output_ + channel);
+      for (int64_t i = 0; i < part && finish != nullptr;) {
+        int64_t last = i;
+        while (last + 1 < part && to[last + 1].image == to[i].image &&
+               to[last + 1].top == to[i].top)
+          ++last;
+        Finish(to[i], to[last], *finish);
+        i = last + 1;
+      }
+    }
+  }
+
+  // The outputs of tiles side by side.
+  void Finish(const TilePlace& first, const TilePlace& last, const PartFinisher& finish) const {
+    const int64_t bottom = std::min(first.top + tiles_.height(), s_.out_height);
+    const int64_t right = std::min(last.left + tiles_.height(), s_.out_width);
+    for (int64_t y = first.top; y < bottom; ++y) {
+      finish(output_ + first.image + (y * s_.out_width + first.left) * s_.out_channels,
+             right - first.left, s_.out_channels);
+    }
   }
 
   const WinogradFunctions& functions_ = GetWinogradFunctions();
@@ -204,14 +240,15 @@ class Convolution {
   const float* const filter_;
   const bool rotated_;
   float* const output_;
+  const PartFinisher* const finish_;
   const Tiles tiles_;
   const int64_t inputs_;   // channels, filled up
   const int64_t outputs_;  // channels, filled up
 };
 
 bool Convolve(const ConvShape& s, const float* input, const float* filter, bool rotated,
-              float* output, WorkSharer share) {
-  const Convolution convolution(s, input, filter, rotated, output);
+              float* output, WorkSharer share, const PartFinisher* finish) {
+  const Convolution convolution(s, input, filter, rotated, output, finish);
   return convolution.GoesByPanels() ? convolution.ByPanels(share) : convolution.ByBlocks(share);
 }
 
@@ -402,13 +439,14 @@ bool IsWinogradFilter(const ConvShape& s) {
 }
 
 bool WinogradForward(const ConvShape& s, const float* input, const float* filter, float* output,
-                     WorkSharer share) {
-  return Convolve(s, input, filter, /*rotated=*/false, output, share);
+                     WorkSharer share, const PartFinisher* finish) {
+  return Convolve(s, input, filter, /*rotated=*/false, output, share, finish);
 }
 
 bool WinogradBackwardInput(const ConvShape& s, const float* filter, const float* output_gradient,
                            float* input_gradient, WorkSharer share) {
-  return Convolve(Transposed(s), output_gradient, filter, /*rotated=*/true, input_gradient, share);
+  return Convolve(Transposed(s), output_gradient, filter, /*rotated=*/true, input_gradient, share,
+                  nullptr);
 }
 
 bool WinogradBackwardFilter(const ConvShape& s, const float* input, const float* output_gradient,

@@ -19,7 +19,8 @@ bool IsWinogradFilter(const ConvShape& shape);
 
 // As the functions of conv.h. The shape must be IsWinograd, or IsWinogradFilter.
 [[nodiscard]] bool WinogradForward(const ConvShape& shape, const float* input, const float* filter,
-                                   float* output, WorkSharer share);
+                                   float* output, WorkSharer share,
+                                   const PartFinisher* finish = nullptr);
 [[nodiscard]] bool WinogradBackwardInput(const ConvShape& shape, const float* filter,
                                          const float* output_gradient, float* input_gradient,
                                          WorkSharer share);

@@ -5,8 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "weft/ops/broadcast.h"
+#include "weft/ops/fused_part.h"
 #include "weft/ops/matrix_product.h"
+#include "weft/ops/work_sharer.h"
 
 namespace weft::ops::math::fused_product {
 namespace {
@@ -70,21 +71,7 @@ class FusedProductKernel final : public OpKernel {
     WEFT_ASSIGN_OR_RETURN(Tensor product, c.AllocateTemporary(DTypeOf<T>, product_shape));
     p.c = product.data<T>();
     Multiply<T>(p);
-    StatusOr<Shape> shape = bias_is_left_ ? BroadcastShapes(bias.shape(), product_shape)
-                                          : BroadcastShapes(product_shape, bias.shape());
-    if (!shape.ok()) return ErrorOfPart(names_[1], shape.status());
-    WEFT_ASSIGN_OR_RETURN(Tensor * out, c.AllocateOutput(0, *shape));
-    if (out->num_elements() == 0) return absl::OkStatus();
-    const auto loops = MakeBroadcastLoops<2>(*shape, {&product_shape, &bias.shape()});
-    loops.ForEachRow(0, loops.num_rows(), [&](const std::array<int64_t, 2>& from, int64_t at) {
-      auto* row = reinterpret_cast<std::byte*>(out->data<T>() + at);
-      add_(reinterpret_cast<const std::byte*>(product.data<T>() + from[0]),
-           static_cast<int>(loops.inner.stride[0]),
-           reinterpret_cast<const std::byte*>(bias.data<T>() + from[1]),
-           static_cast<int>(loops.inner.stride[1]), row, loops.inner.size);
-      if (activation_ != nullptr) activation_(row, 1, nullptr, 0, row, loops.inner.size);
-    });
-    return absl::OkStatus();
+    return AddBroadcast<T>(c, {names_[1], bias_is_left_, add_, activation_}, product, bias);
   }
 
   const bool transpose_a_;

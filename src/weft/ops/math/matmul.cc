@@ -2,6 +2,7 @@
 // The product of two matrices.
 #include "weft/ops/gradients.h"
 #include "weft/ops/matrix_product.h"
+#include "weft/ops/work_sharer.h"
 
 namespace weft::ops::math::matmul {
 namespace {

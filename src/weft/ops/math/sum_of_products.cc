@@ -5,7 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "weft/ops/fused_part.h"
 #include "weft/ops/matrix_product.h"
+#include "weft/ops/work_sharer.h"
 #include "weft/tensor/variant.h"
 
 namespace weft::ops::math::sum_of_products {

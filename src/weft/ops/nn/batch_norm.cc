@@ -8,6 +8,7 @@
 #include "weft/kernel/op_spec.h"
 #include "weft/ops/math/functors.h"
 #include "weft/ops/nn/channel_kernel.h"
+#include "weft/ops/nn/given_norm.h"
 
 namespace weft::ops::nn::batch_norm {
 namespace {
@@ -79,14 +80,6 @@ void Put(Tensor* tensor, int64_t i, double value) {
   } else {
     tensor->data<Bfloat16>()[i] = Bfloat16(static_cast<float>(value));
   }
-}
-
-Status CheckVector(const Tensor& tensor, int64_t channels, const char* what) {
-  if (tensor.rank() != 1)
-    return InvalidArgument(what, " must be 1-dimensional, got ", tensor.shape().ToString());
-  if (tensor.dim(0) == channels) return absl::OkStatus();
-  return InvalidArgument(what, " must have the same number of elements as the channels of x, got ",
-                         tensor.dim(0), " and ", channels);
 }
 
 using Sums = std::vector<double>;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/ops/nn/conv_kernel.h"
 
+#include "weft/ops/work_sharer.h"
 #include "weft/tensor/shape.h"
 
 namespace weft::ops::nn {
@@ -81,11 +82,7 @@ Status ComputeWide(KernelContext& c, const Tensor& a_narrow, const Tensor& b_nar
   if (a.dtype() != output->dtype()) {
     WEFT_ASSIGN_OR_RETURN(wide, c.AllocateTemporary(a.dtype(), shape));
   }
-  const auto share = [&c](int64_t total, int64_t least,
-                          absl::FunctionRef<void(int64_t, int64_t)> body) {
-    c.ParallelFor(total, least, body);
-  };
-  if (!run(a.dtype(), a, b, &wide, share))
+  if (!run(a.dtype(), a, b, &wide, SharerOf(c)))
     return ResourceExhausted("Out of memory for a convolution");
   VisitDType(output->dtype(), TypeList<Half, Bfloat16>(), [&]<typename T>() {
     const float* from = wide.data<float>();

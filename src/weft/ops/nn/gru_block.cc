@@ -6,6 +6,7 @@
 
 #include "weft/device/cpu/gemm.h"
 #include "weft/kernel/op_spec.h"
+#include "weft/ops/work_sharer.h"
 
 namespace weft::ops::nn::gru_block {
 namespace {
@@ -53,39 +54,33 @@ Floats Product(const KernelContext& c, const Cell& s, const float* x, const floa
     std::copy_n(h + n * s.units, s.units, row + s.inputs);
   }
   Floats out(static_cast<size_t>(s.batch * columns));
-  Multiply<float>(
-      {.m = s.batch,
-       .n = columns,
-       .k = s.row(),
-       .a = joined.data(),
-       .a_stride = s.row(),
-       .b = w,
-       .b_stride = columns,
-       .c = out.data(),
-       .c_stride = columns},
-      {}, [&c](int64_t total, int64_t least, absl::FunctionRef<void(int64_t, int64_t)> body) {
-        c.ParallelFor(total, least, body);
-      });
+  Multiply<float>({.m = s.batch,
+                   .n = columns,
+                   .k = s.row(),
+                   .a = joined.data(),
+                   .a_stride = s.row(),
+                   .b = w,
+                   .b_stride = columns,
+                   .c = out.data(),
+                   .c_stride = columns},
+                  {}, SharerOf(c));
   return out;
 }
 // gradient [batch, columns] times the transpose of w [row, columns].
 Floats ProductBack(const KernelContext& c, const Cell& s, const float* gradient, const float* w,
                    int64_t columns) {
   Floats out(static_cast<size_t>(s.batch * s.row()));
-  Multiply<float>(
-      {.transpose_b = true,
-       .m = s.batch,
-       .n = s.row(),
-       .k = columns,
-       .a = gradient,
-       .a_stride = columns,
-       .b = w,
-       .b_stride = columns,
-       .c = out.data(),
-       .c_stride = s.row()},
-      {}, [&c](int64_t total, int64_t least, absl::FunctionRef<void(int64_t, int64_t)> body) {
-        c.ParallelFor(total, least, body);
-      });
+  Multiply<float>({.transpose_b = true,
+                   .m = s.batch,
+                   .n = s.row(),
+                   .k = columns,
+                   .a = gradient,
+                   .a_stride = columns,
+                   .b = w,
+                   .b_stride = columns,
+                   .c = out.data(),
+                   .c_stride = s.row()},
+                  {}, SharerOf(c));
   return out;
 }
 

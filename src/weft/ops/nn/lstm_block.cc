@@ -10,6 +10,7 @@
 #include "weft/kernel/op_spec.h"
 #include "weft/ops/elements.h"
 #include "weft/ops/gradients.h"
+#include "weft/ops/work_sharer.h"
 
 namespace weft::ops::nn::lstm_block {
 namespace {
@@ -221,10 +222,7 @@ class ForwardKernel final : public LstmKernel {
     const Weights w = WeightsOf(c, kX);
     const Floats x = Load(c.input(kX)), cs_first = Load(c.input(kX + 1)),
                  h_first = Load(c.input(kX + 2));
-    const auto share = [&c](int64_t total, int64_t least,
-                            absl::FunctionRef<void(int64_t, int64_t)> body) {
-      c.ParallelFor(total, least, body);
-    };
+    const auto share = SharerOf(c);
     for (int64_t t = 0; t < steps; ++t) {
       WEFT_RETURN_IF_ERROR(c.cancellation().status());
       const int64_t now = t * s.elements();
@@ -313,10 +311,7 @@ class BlockGradKernel final : public LstmKernel {
   // Step t: `sums` holds the gradients of the cs and h that it made, and then of those before it.
   static void GoBack(KernelContext& c, const Cell& s, const Weights& w, const Floats* in, int64_t t,
                      Sums* sums) {
-    const auto share = [&c](int64_t total, int64_t least,
-                            absl::FunctionRef<void(int64_t, int64_t)> body) {
-      c.ParallelFor(total, least, body);
-    };
+    const auto share = SharerOf(c);
     const int64_t now = t * s.elements(), columns = 4 * s.units;
     const float* cs_before = t == 0 ? in[2].data() : in[10].data() + now - s.elements();
     const float* h_before = t == 0 ? in[3].data() : in[15].data() + now - s.elements();
