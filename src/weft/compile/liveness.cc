@@ -7,6 +7,8 @@
 namespace weft::compile {
 namespace {
 
+constexpr size_t kMostConditions = 32;
+
 void Join(const Conditions& more, Conditions* all) {
   for (const int condition : more) {
     const auto at = std::lower_bound(all->begin(), all->end(), condition);
@@ -91,6 +93,8 @@ Conditions Liveness::Compute(const Node& node, const Node* without) const {
   for (const Node* control : node.control_inputs()) {
     if (control != without) Join(Of(*control), &all);
   }
+  // What many parts of a cluster send has many: then only that it is this node's is kept.
+  if (all.size() > kMostConditions) all = {UnknownOf(node)};
   return all;
 }
 
@@ -144,8 +148,7 @@ bool Liveness::Forget(const std::vector<Node*>& order) {
     const Node* condition = condition_of_[FrameOf(*merge)];
     const Node* next = merge->num_inputs() == 2 ? merge->input(1).node : nullptr;
     bool holds = condition != nullptr && next != nullptr &&
-                 next->LowersTo(InstructionKind::kNextIteration) &&
-                 merge->control_inputs().empty();
+                 next->LowersTo(InstructionKind::kNextIteration) && merge->control_inputs().empty();
     if (holds) {
       Conditions goes_on = Of(*merge);
       Join({NumberOf({const_cast<Node*>(condition), 0}, 1)}, &goes_on);

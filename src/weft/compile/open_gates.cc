@@ -110,8 +110,7 @@ bool RunsWithout(const std::optional<Liveness>& liveness, const Node& node, cons
                !input.node->LowersTo(InstructionKind::kEnter) &&
                !input.node->LowersTo(InstructionKind::kExit);
       });
-  return (reads_here || frame == 0) &&
-         AreAmong(liveness->Of(gate), liveness->Without(node, gate));
+  return (reads_here || frame == 0) && AreAmong(liveness->Of(gate), liveness->Without(node, gate));
 }
 
 }  // namespace

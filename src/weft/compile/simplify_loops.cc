@@ -22,8 +22,7 @@ bool IsRead(const Node& node) {
 bool MayGo(const Node& node) {
   const Stores stores = StoresOf(node);
   if (node.IsCallEnd()) return false;
-  return !HasEffect(node) || node.LowersTo(InstructionKind::kEnter) ||
-         stores == Stores::kMakes;
+  return !HasEffect(node) || node.LowersTo(InstructionKind::kEnter) || stores == Stores::kMakes;
 }
 
 class Simplifier {
@@ -135,7 +134,7 @@ class Simplifier {
   const std::vector<Node*>& order_;
   const LoopFacts facts_;
   const Liveness liveness_;
-  std::vector<Node*> unread_;             // perhaps
+  std::vector<Node*> unread_;           // perhaps
   absl::flat_hash_set<Node*> removed_;  // never looked into
 };
 

@@ -60,8 +60,7 @@ class LoopPassesTest : public ::testing::TestWithParam<int> {
     Node* push = nullptr;
   };
   Kept Keep(Endpoint value, Node* after, DType dtype) {
-    const Endpoint stack =
-        b_.Op("StackV2", {b_.Scalar<int32_t>(-1)}, {{"elem_type", dtype}});
+    const Endpoint stack = b_.Op("StackV2", {b_.Scalar<int32_t>(-1)}, {{"elem_type", dtype}});
     const Endpoint inside = Enter("forward", stack, true);
     b_.set_control_inputs({after});
     Kept kept{stack, b_.AddNode("StackPushV2", {inside, value}, {{"T", dtype}})};
@@ -160,9 +159,8 @@ class LoopPassesTest : public ::testing::TestWithParam<int> {
                   const std::vector<std::string>& fetches = {"of_start:0", "of_factor:0"}) {
     const Outcome plain = Run(false, feeds, fetches);
     Outcome optimised = Run(true, feeds, fetches);
-    EXPECT_EQ(plain.status.code(), optimised.status.code())
-        << plain.status << "\n"
-        << optimised.status;
+    EXPECT_EQ(plain.status.code(), optimised.status.code()) << plain.status << "\n"
+                                                            << optimised.status;
     EXPECT_EQ(plain.results.size(), optimised.results.size());
     for (size_t i = 0; i < std::min(plain.results.size(), optimised.results.size()); ++i) {
       EXPECT_EQ(plain.results[i].shape(), optimised.results[i].shape()) << fetches[i];
@@ -227,8 +225,7 @@ TEST_P(LoopPassesTest, OtherShapesThanTheFirst) {
                                               {"factor:0", Ramp(shape)},
                                               {"limit:0", Tensor::Scalar<int32_t>(3)}};
     std::vector<Tensor> results;
-    const Status status =
-        (*session)->Run(feeds, {"of_start:0", "of_factor:0"}, {}, &results);
+    const Status status = (*session)->Run(feeds, {"of_start:0", "of_factor:0"}, {}, &results);
     ASSERT_TRUE(status.ok()) << status;
     const Outcome plain = Run(false, feeds, {"of_start:0", "of_factor:0"});
     for (size_t i = 0; i < 2; ++i) {
@@ -270,11 +267,58 @@ TEST_P(LoopPassesTest, GatesThatTellOfBranchesStayShut) {
   b_.set_control_inputs({});
   b_.Op("Merge", {std::vector<Endpoint>{b_.Op("Square", {Endpoint{turn, 0}}), behind}}, {}, "out");
   for (const bool condition : {true, false}) {
-    const Outcome run = Compare(
-        {{"x:0", Ramp(Shape{3})}, {"condition:0", Tensor::Scalar(condition)}}, {"out:0"});
+    const Outcome run =
+        Compare({{"x:0", Ramp(Shape{3})}, {"condition:0", Tensor::Scalar(condition)}}, {"out:0"});
     ASSERT_TRUE(run.status.ok()) << run.status;
     EXPECT_EQ(run.Count("Exp"), condition ? 1 : 0);
   }
+}
+
+// Where both ways of a Switch have come together again a gate tells nothing of them.
+TEST_P(LoopPassesTest, GatesBehindBranchesThatCameTogetherAreOpened) {
+  const Endpoint x = Feed("x");
+  Node* const turn = b_.AddNode("Switch", {x, Feed("condition", DType::kBool)});
+  const std::vector<Endpoint> ways = {b_.Op("Square", {Endpoint{turn, 0}}),
+                                      b_.Op("Neg", {Endpoint{turn, 1}})};
+  const Endpoint merged =
+      b_.Op("Sqrt", {b_.Op("Tanh", {Endpoint{b_.AddNode("Merge", {ways}), 0}})});
+  const Endpoint beside = b_.Op("Exp", {x});
+  b_.set_control_inputs({merged.node, beside.node});
+  Node* const gate = b_.AddNode("NoOp", {});
+  b_.set_control_inputs({gate});
+  const Endpoint behind = b_.Op("Identity", {beside});
+  b_.set_control_inputs({});
+  b_.Op("Mul", {b_.Op("Abs", {behind}), merged}, {}, "out");
+  for (const bool condition : {true, false}) {
+    const Outcome run =
+        Compare({{"x:0", Ramp(Shape{3})}, {"condition:0", Tensor::Scalar(condition)}}, {"out:0"});
+    ASSERT_TRUE(run.status.ok()) << run.status;
+    EXPECT_EQ(run.Count("NoOp"), 0);
+  }
+}
+
+// More conditions than are kept apart.
+TEST_P(LoopPassesTest, GatesBehindManyBranchesStayShut) {
+  constexpr int kBranches = 40;
+  const Endpoint x = Feed("x");
+  std::vector<Endpoint> inside;
+  std::vector<session::Feed> feeds = {{"x:0", Ramp(Shape{3})}};
+  for (int i = 0; i < kBranches; ++i) {
+    const std::string name = absl::StrCat("condition", i);
+    inside.push_back({b_.AddNode("Switch", {x, Feed(name.c_str(), DType::kBool)}), 1});
+    feeds.push_back({absl::StrCat(name, ":0"), Tensor::Scalar(true)});
+  }
+  const Endpoint sum = b_.Op("AddN", {inside});
+  b_.set_control_inputs({sum.node});
+  Node* const gate = b_.AddNode("NoOp", {});
+  b_.set_control_inputs({gate});
+  const Endpoint behind = b_.Op("Exp", {inside[0]});
+  b_.set_control_inputs({});
+  b_.Op("Merge", {std::vector<Endpoint>{behind, b_.Op("Neg", {Endpoint{inside[7].node, 0}})}}, {},
+        "out");
+  EXPECT_EQ(Compare(feeds, {"out:0"}).Count("Exp"), 1);
+  feeds[8].second = Tensor::Scalar(false);
+  EXPECT_EQ(Compare(feeds, {"out:0"}).Count("Exp"), 0);
 }
 
 // A value that grows is joined to itself in each iteration: its shape is none that can be told.
