@@ -96,7 +96,7 @@ void LoopFacts::FindStores(const std::vector<Node*>& order) {
   for (Node* node : order) {
     const Stores stores = StoresOf(*node);
     if (stores != Stores::kMakes) continue;
-    Store store;
+    Store store{.maker = node};
     FollowHandle(node, &store);
     for (const std::vector<Node*>* users : {&store.writers, &store.readers}) {
       for (const Node* user : *users) store_of_[user] = static_cast<int>(stores_.size());
@@ -199,7 +199,11 @@ std::vector<LoopFacts::Fact> LoopFacts::Evaluate(const Node& node) const {
 std::vector<LoopFacts::Fact> LoopFacts::ReadOf(const Node& node) const {
   Fact fact;
   const Store* store = StoreOf(node);
-  if (store == nullptr) return {Fact{.is_reached = true}};
+  if (store == nullptr || store->writers.empty()) return {Fact{.is_reached = true}};
+  // What was never written is zeros of this shape.
+  const auto unwritten =
+      FindAttrOr<PartialShape>(store->maker->attrs(), "element_shape", PartialShape());
+  if (unwritten.IsFullyDefined()) Join({.is_reached = true, .shape = unwritten}, &fact);
   for (const Node* writer : store->writers) {
     const Stores how = StoresOf(*writer);
     const int value = how == Stores::kPushes ? 1 : 2;

@@ -15,6 +15,7 @@ namespace weft::compile {
 
 // A stack or array of the step and who uses it.
 struct Store {
+  const Node* maker = nullptr;
   std::vector<Node*> writers;
   std::vector<Node*> readers;
   bool is_known = true;  // nothing else can reach it
