@@ -6,11 +6,10 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 
-#include "base/cancellation.h"
+#include "weft/compile/known_values.h"
+#include "weft/compile/liveness.h"
 #include "weft/compile/passes.h"
 #include "weft/graph/known_shapes.h"
-#include "weft/kernel/kernel_context.h"
-#include "weft/kernel/make_op_kernel.h"
 
 namespace weft::compile {
 namespace {
@@ -27,6 +26,10 @@ class Folder {
   Status Run() {
     WEFT_ASSIGN_OR_RETURN(const std::vector<Node*> order, graph_->TopologicalOrder());
     has_branches_ = HasBranches(order);
+    if (has_branches_) {
+      StatusOr<FrameLayout> layout = LayOutFrames(order, graph_->max_id());
+      if (layout.ok()) liveness_.emplace(order, graph_->max_id(), *std::move(layout));
+    }
     for (Node* node : order) {
       if (IsConstant(*node)) {
         Remember(node);
@@ -73,74 +76,18 @@ class Folder {
     for (const Endpoint& input : node.inputs()) {
       if (ConstantOf(input) == nullptr) return std::nullopt;
     }
-    return Compute(node);
+    std::vector<const Tensor*> inputs;
+    for (const Endpoint& input : node.inputs()) inputs.push_back(ConstantOf(input));
+    return ValuesComputed(options_, node, inputs);
   }
 
   std::optional<std::vector<Tensor>> ValuesOfShapes(const Node& node) {
-    const ShapeFact fact = node.traits().tells;
-    if (fact == ShapeFact::kNone) return std::nullopt;
+    if (node.traits().tells == ShapeFact::kNone) return std::nullopt;
     // A constant runs where its control inputs put it: it would leave its branch or loop.
-    if (has_branches_) return std::nullopt;
-    std::vector<Tensor> values;
-    for (int i = 0; i < node.num_inputs(); ++i) {
-      const StatusOr<Shape> defined = shapes_.Of(node.input(i)).ToShape();
-      if (!defined.ok()) return std::nullopt;
-      const Shape& shape = *defined;
-      std::vector<int64_t> numbers;
-      if (fact == ShapeFact::kRank) {
-        numbers = {shape.rank()};
-      } else if (fact == ShapeFact::kNumElements) {
-        numbers = {shape.num_elements()};
-      } else {
-        for (int d = 0; d < shape.rank(); ++d) numbers.push_back(shape.dim(d));
-      }
-      const Shape out =
-          fact == ShapeFact::kSizes ? Shape{static_cast<int64_t>(numbers.size())} : Shape();
-      if (node.output_type(i).dtype == DType::kInt64) {
-        values.push_back(Tensor::FromSpan<int64_t>(out, numbers));
-        continue;
-      }
-      std::vector<int32_t> narrow;
-      for (const int64_t number : numbers) {
-        if (number > INT32_MAX) return std::nullopt;  // the kernel says what is wrong
-        narrow.push_back(static_cast<int32_t>(number));
-      }
-      values.push_back(Tensor::FromSpan<int32_t>(out, narrow));
-    }
-    return values;
-  }
-
-  std::optional<std::vector<Tensor>> Compute(const Node& node) const {
-    const auto def = options_.kernels->Find(node.call(), options_.device->type());
-    if (!def.ok() || (*def)->cost == KernelCost::kBlocking) return std::nullopt;
-    const StatusOr<std::unique_ptr<OpKernel>> kernel =
-        MakeOpKernel(**def, node.call(), options_.device);
-    if (!kernel.ok() || (*kernel)->is_async()) return std::nullopt;
-    std::vector<Value> inputs(node.num_inputs());
-    std::vector<Value> outputs(node.num_outputs());
-    KernelContext::Binding binding{.call = &node.call()};
-    for (int i = 0; i < node.num_inputs(); ++i) {
-      inputs[i].tensor = *ConstantOf(node.input(i));
-      binding.inputs.push_back(&inputs[i].tensor);
-      binding.input_values.push_back(&inputs[i]);
-      binding.input_is_last_use.push_back(false);
-    }
-    for (Value& output : outputs) binding.outputs.push_back(&output);
-    Cancellation cancellation;
-    const StepEnvironment environment{.device = options_.device, .cancellation = &cancellation};
-    KernelContext context(std::move(binding));
-    context.set_environment(&environment);
-    try {
-      if (!(*kernel)->Compute(context).ok()) return std::nullopt;
-    } catch (...) {
-      return std::nullopt;  // the step meets it again and says what it is
-    }
-    std::vector<Tensor> values;
-    for (Value& output : outputs) {
-      if (output.is_dead || output.variable || !output.tensor.IsInitialized()) return std::nullopt;
-      values.push_back(std::move(output.tensor));
-    }
-    return values;
+    if (has_branches_ && (!liveness_ || !liveness_->RunsAlways(node))) return std::nullopt;
+    std::vector<PartialShape> shapes;
+    for (const Endpoint& input : node.inputs()) shapes.push_back(shapes_.Of(input));
+    return ValuesTold(node, shapes);
   }
 
   // Whether the node passes its first input on as it is: a reduction over no axes, a view of the
@@ -239,6 +186,7 @@ class Folder {
   KnownShapes shapes_{KnownShapes::References::kUnknown};
   absl::flat_hash_set<Node*> removed_;
   bool has_branches_ = false;
+  std::optional<Liveness> liveness_;  // where there are branches
 };
 
 }  // namespace

@@ -13,13 +13,15 @@ bool HasEffect(const Node& node) {
       traits.exchange != Exchange::kNone || traits.changes_variable) {
     return true;
   }
+  return HasReferences(node);
+}
+
+bool HasReferences(const Node& node) {
   for (int i = 0; i < node.num_inputs(); ++i) {
     if (node.input_type(i).is_ref) return true;
   }
-  for (const ArgType& type : node.output_types()) {
-    if (type.is_ref) return true;
-  }
-  return false;
+  return std::any_of(node.output_types().begin(), node.output_types().end(),
+                     [](const ArgType& type) { return type.is_ref; });
 }
 
 bool HasBranches(const std::vector<Node*>& nodes) {
@@ -46,6 +48,7 @@ Status RunPasses(const PlanOptions& options, Graph* graph) {
     WEFT_RETURN_IF_ERROR(DropUnread(options, graph));
     WEFT_RETURN_IF_ERROR(OpenGates(options, graph));
     WEFT_RETURN_IF_ERROR(SkipIdentities(options, graph));  // those that waited behind gates
+    WEFT_RETURN_IF_ERROR(SimplifyLoops(options, graph));
     WEFT_RETURN_IF_ERROR(FoldConstants(options, graph));
     WEFT_RETURN_IF_ERROR(MergeEqualNodes(options, graph));
   }

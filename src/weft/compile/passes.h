@@ -23,6 +23,9 @@ Status DropUnread(const PlanOptions& options, Graph* graph);
 // open_gates.cc: who waits behind a gate of an optimizer for what changes nothing that it could see
 // waits no longer.
 Status OpenGates(const PlanOptions& options, Graph* graph);
+// simplify_loops.cc: in branches and loops, reductions over no axes and views of the same shape go,
+// and with them the stacks of shapes that gradients keep.
+Status SimplifyLoops(const PlanOptions& options, Graph* graph);
 // fold.cc: nodes of constants become constants; so do Shape, ShapeN, Size and Rank of what has a
 // known shape. What fails, or makes much of little, is left for the step.
 Status FoldConstants(const PlanOptions& options, Graph* graph);
@@ -38,6 +41,7 @@ Status FuseElementwise(const PlanOptions& options, Graph* graph);
 
 // Whether it matters what the node comes before and after: it may read or change what others see.
 bool HasEffect(const Node& node);
+bool HasReferences(const Node& node);
 // Whether conditionals or loops in version-1 form are among the nodes, where some may be dead.
 bool HasBranches(const std::vector<Node*>& nodes);
 // Lets readers of `from` and those that wait for it turn to `to`, of as many outputs, and removes

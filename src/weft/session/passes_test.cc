@@ -337,12 +337,14 @@ TEST_F(PassesTest, SumsOfProductsThatOthersReadOrThatMayGrowStayInTheirLoop) {
   const Tensor square = Tensor::FromSpan<float>(Shape{2, 2}, {0.1f, 0.7f, -3.3f, 4.f});
   const Outcome grows = Run({{"x:0", square}, {"y:0", square}}, {"out:0"});
   ASSERT_TRUE(grows.status.ok()) << grows.status;
-  EXPECT_THAT(grows.ops, Contains("MatMul"));
+  EXPECT_THAT(grows.ops, Contains("_FusedProduct"));
+  EXPECT_THAT(grows.ops, Not(Contains("_AddProduct")));
   Node* const turn = out->input(0).node;
   b_.Op("Exit", {b_.Op("Neg", {Endpoint{turn, 0}})}, {}, "beside");
   const Outcome read = Run({{"x:0", square}, {"y:0", square}}, {"out:0", "beside:0"});
   ASSERT_TRUE(read.status.ok()) << read.status;
-  EXPECT_THAT(read.ops, Contains("MatMul"));
+  EXPECT_THAT(read.ops, Contains("_FusedProduct"));
+  EXPECT_THAT(read.ops, Not(Contains("_AddProduct")));
 }
 
 // Random graphs of element-wise ops over shapes that broadcast, with constants and shared parts.
