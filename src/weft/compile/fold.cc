@@ -7,6 +7,7 @@
 #include "absl/container/flat_hash_set.h"
 
 #include "base/cancellation.h"
+#include "base/denormals.h"
 #include "weft/compile/passes.h"
 #include "weft/graph/known_shapes.h"
 #include "weft/kernel/kernel_context.h"
@@ -244,6 +245,7 @@ class Folder {
 }  // namespace
 
 Status FoldConstants(const PlanOptions& options, Graph* graph) {
+  const ScopedFlushDenormals flush;  // as kernels of a step have it
   return Folder(options, graph).Run();
 }
 
