@@ -20,6 +20,7 @@ namespace {
 
 constexpr uint64_t kFirstSegment = uint64_t{64} << 20;
 constexpr uint64_t kGranule = uint64_t{2} << 20;
+constexpr uint64_t kMostAtOnce = uint64_t{16} << 20;
 constexpr size_t kAlignment = 64;
 constexpr size_t kPage = 4096;
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
@@ -153,8 +154,9 @@ std::byte* SharedMemory::Allocate(size_t bytes) {
       used_ = begin + size;
     }
   }
-  // One call for all pages is half the price of a fault for each; failing costs nothing.
-  if (bytes >= kGranule) madvise(block, bytes, MADV_POPULATE_WRITE);
+  // One call for all pages is at most as dear as a fault for each; failing costs nothing. Several
+  // threads write to large ones, and share this then.
+  if (bytes >= kGranule && bytes < kMostAtOnce) madvise(block, bytes, MADV_POPULATE_WRITE);
   return block;
 }
 

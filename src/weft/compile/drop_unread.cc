@@ -4,11 +4,12 @@
 namespace weft::compile {
 namespace {
 
-// Whether the node does nothing but compute outputs of its inputs. Those with one input may be
-// there to check it.
+// Whether the node does nothing but compute outputs of its inputs, or shows the first in another
+// shape, as gradients of constants end. Those with one input may be there to check it.
 bool OnlyComputes(const Node& node) {
-  return !HasEffect(node) && !node.IsCallEnd() && node.traits().passes_on == PassesOn::kNo &&
-         node.num_inputs() >= 2;
+  const PassesOn passes_on = node.traits().passes_on;
+  return !HasEffect(node) && !node.IsCallEnd() && node.num_inputs() >= 2 &&
+         (passes_on == PassesOn::kNo || passes_on == PassesOn::kView);
 }
 
 // Whether others wait for the node and none reads it. What nobody waits for either was asked for.

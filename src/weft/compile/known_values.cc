@@ -2,6 +2,7 @@
 #include "weft/compile/known_values.h"
 
 #include "base/cancellation.h"
+#include "base/denormals.h"
 #include "weft/kernel/kernel_context.h"
 #include "weft/kernel/make_op_kernel.h"
 
@@ -61,6 +62,7 @@ std::optional<std::vector<Tensor>> ValuesComputed(const PlanOptions& options, co
   const StepEnvironment environment{.device = options.device, .cancellation = &cancellation};
   KernelContext context(std::move(binding));
   context.set_environment(&environment);
+  const ScopedFlushDenormals flush;  // as kernels of a step have it
   try {
     if (!(*kernel)->Compute(context).ok()) return std::nullopt;
   } catch (...) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "weft/executor/schedule.h"
+#include "weft/tensor/pool_allocator.h"
 
 namespace weft::executor {
 
@@ -118,7 +119,7 @@ std::unique_ptr<StepArena> StepArena::Make(const compile::Plan& plan,
   const compile::MemoryPlan layout = LayOut(large, schedule);
   auto arena = std::make_unique<StepArena>();
   arena->block_ = std::make_shared<Block>(large.size());
-  arena->block_->memory = plan.device()->allocator().Allocate(layout.total);
+  arena->block_->memory = AllocateInstead(plan.device()->allocator(), layout.total);
   if (!arena->block_->memory) return nullptr;
   arena->spots_of_.resize(plan.instructions().size());
   arena->spot_of_.assign(plan.num_slots(), -1);

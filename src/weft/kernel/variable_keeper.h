@@ -30,6 +30,11 @@ void OfferKeeper(Device* device, VariableKeeper* keeper);
 // Null where nothing is kept.
 VariableKeeper* KeeperOf(Device* device);
 
+// As Variable::MutableLocked, where a large value that somebody else reads is copied by the threads
+// that the device's kernels share.
+StatusOr<Tensor*> MutableLocked(Device* device, Variable& variable)
+    ABSL_EXCLUSIVE_LOCKS_REQUIRED(variable.mutex());
+
 // As Variable::Update, of an update that writes to these rows (int32 or int64) of the value's first
 // dimension alone. Rows that it has not are the update's to refuse.
 Status UpdateRows(Device* device, Variable& variable, const Tensor& rows,

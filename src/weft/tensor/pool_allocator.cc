@@ -205,6 +205,18 @@ struct PoolAllocator::State {
     }
   }
 
+  // As many cached bytes as a block of `size` needs, unless one of its class is there.
+  void GiveBackFor(size_t size) {
+    if (size > kLargest) return;
+    const int index = ClassOf(size);
+    {
+      Shard& shard = shards[static_cast<size_t>(index)];
+      absl::MutexLock lock(&shard.mutex);
+      if (!shard.free.empty()) return;
+    }
+    Release(SizeOfClass(index), 0);
+  }
+
   // False where memory is too short for the list of what is free.
   bool Keep(int index, std::byte* block) noexcept {
     Shard& shard = shards[static_cast<size_t>(index)];
@@ -392,6 +404,13 @@ size_t AgePool(PoolAllocator& pool) {
     state.peak_before.store(state.peak_now.exchange(state.in_use.load()));
   }
   return state.Release(SIZE_MAX, kPoolAgesKept);
+}
+
+Ref<Buffer> AllocateInstead(Allocator& allocator, size_t size) {
+  if (auto* const pool = dynamic_cast<PoolAllocator*>(&allocator); pool != nullptr) {
+    PooledBuffer::StateOf(*pool).GiveBackFor(size);
+  }
+  return allocator.Allocate(size);
 }
 
 void SetPoolLimit(PoolAllocator& pool, size_t bytes) {

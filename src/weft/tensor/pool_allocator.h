@@ -19,6 +19,10 @@ inline constexpr uint32_t kPoolAgesKept = 10;
 // kPoolAgesKept of them. Returns how many bytes that was.
 size_t AgePool(PoolAllocator& pool);
 
+// A block in the place of others that came back before: of what a pool keeps, as much goes to the
+// system as it takes from there.
+Ref<Buffer> AllocateInstead(Allocator& allocator, size_t size);
+
 // The pool has no more than `bytes` of the system at a time, those that it keeps included.
 void SetPoolLimit(PoolAllocator& pool, size_t bytes);
 

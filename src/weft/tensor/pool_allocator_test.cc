@@ -55,6 +55,22 @@ TEST(PoolAllocator, WhatNobodyAskedForGoesBackByAge) {
   EXPECT_LT(ReadProcessStats().resident_bytes - before, 60 * static_cast<int64_t>(kMegabyte));
 }
 
+TEST(PoolAllocator, ABlockInsteadOfOthersTakesNoMoreOfTheSystem) {
+  PoolAllocator pool;
+  {
+    std::vector<Ref<Buffer>> others;
+    for (int i = 0; i < 8; ++i) others.push_back(Touched(pool, 5 * kMegabyte));
+  }
+  const int64_t cached = pool.statistics().bytes_cached;
+  const Ref<Buffer> kept = AllocateInstead(pool, 32 * kMegabyte);
+  ASSERT_TRUE(kept);
+  EXPECT_LE(pool.statistics().bytes_cached, cached - 32 * static_cast<int64_t>(kMegabyte));
+  // One that is there already costs the others nothing.
+  const int64_t left = pool.statistics().bytes_cached;
+  const Ref<Buffer> again = AllocateInstead(pool, 5 * kMegabyte);
+  EXPECT_EQ(pool.statistics().bytes_cached, left - 5 * static_cast<int64_t>(kMegabyte));
+}
+
 TEST(PoolAllocator, SizesThatChangeDoNotPileUp) {
   PoolAllocator pool;
   int64_t most = 0;

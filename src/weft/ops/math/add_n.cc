@@ -144,6 +144,7 @@ OpSpec Sum(const char* name, const char* doc) {
   spec.Doc(doc).Input("inputs: N * T").Output("sum: T").Attr("N: int >= 1");
   spec.Commutative().Aggregate().Gradient(PassToAll);
   spec.Kernel({.types = {{"T", DTypesOf(Numbers())}}, .factory = MakeKernel<AddNKernel>()});
+  for (const TileBody& tile : BinaryTiles<AddOf>(Numbers())) spec.Tile(tile);
   return spec;
 }
 

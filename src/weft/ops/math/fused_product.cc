@@ -99,6 +99,21 @@ KernelDef KernelFor(const KernelRegistry* kernels) {
           }};
 }
 
+// That of the product, unless what is added broadcasts it.
+Status FusedProductShape(ShapeContext& c) {
+  WEFT_ASSIGN_OR_RETURN(const PartialShape a, c.WithRank(0, 2));
+  WEFT_ASSIGN_OR_RETURN(const PartialShape b, c.WithRank(1, 2));
+  WEFT_ASSIGN_OR_RETURN(const bool transpose_a, c.Attr<bool>("transpose_a"));
+  WEFT_ASSIGN_OR_RETURN(const bool transpose_b, c.Attr<bool>("transpose_b"));
+  const int64_t columns = b.dim(transpose_b ? 0 : 1);
+  const PartialShape& added = c.input(2);
+  if (added.rank() != 1 || columns < 0 || added.dim(0) != columns) {
+    return shapes::Unknown(c);
+  }
+  c.set_output(0, PartialShape{a.dim(transpose_a ? 1 : 0), columns});
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 void Register(Catalogue& catalogue) {
@@ -118,7 +133,7 @@ void Register(Catalogue& catalogue) {
           .Attr("bias_is_left: bool = false")
           .Attr("activation: string = ''")
           .Attr("names: list(string) = []")
-          .Shape(shapes::Unknown)
+          .Shape(FusedProductShape)
           .NoGradient()
           .Kernel(KernelFor<float>(kernels))
           .Kernel(KernelFor<double>(kernels)));

@@ -98,7 +98,8 @@ Status CountUp(KernelContext& c, DType dtype, int64_t limit) {
   });
 }
 
-Status LockedVariables::Open(VariableKeeper* keeper, const Tensor* rows) {
+Status LockedVariables::Open(Device* device, const Tensor* rows) {
+  VariableKeeper* const keeper = rows != nullptr ? KeeperOf(device) : nullptr;
   keeper_ = keeper;
   in_place_.reserve(variables_.size());  // values_ points into it
   for (const Ref<Variable>& variable : variables_) {
@@ -111,7 +112,7 @@ Status LockedVariables::Open(VariableKeeper* keeper, const Tensor* rows) {
       values_.push_back(&in_place_.back());
       continue;
     }
-    WEFT_ASSIGN_OR_RETURN(Tensor * value, variable->MutableLocked());
+    WEFT_ASSIGN_OR_RETURN(Tensor * value, MutableLocked(device, *variable));
     values_.push_back(value);
   }
   return absl::OkStatus();
@@ -136,8 +137,7 @@ StatusOr<LockedVariables> LockedVariables::Lock(const KernelContext& c, int num_
   order.erase(std::unique(order.begin(), order.end()), order.end());
   for (Variable* variable : order) variable->mutex().Lock();
   set.locked_ = std::move(order);
-  VariableKeeper* const keeper = rows != nullptr ? KeeperOf(&c.device()) : nullptr;
-  WEFT_RETURN_IF_ERROR(set.Open(keeper, rows));
+  WEFT_RETURN_IF_ERROR(set.Open(&c.device(), rows));
   return set;
 }
 

@@ -41,7 +41,7 @@ class LockedVariables {
 
  private:
   LockedVariables() = default;
-  Status Open(VariableKeeper* keeper, const Tensor* rows);
+  Status Open(Device* device, const Tensor* rows);
   absl::InlinedVector<Ref<Variable>, 4> variables_;  // as the inputs name them
   absl::InlinedVector<Variable*, 4> locked_;         // without repetition, by address
   absl::InlinedVector<Tensor*, 4> values_;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/kernel/variable.h"
 
+#include <algorithm>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -110,6 +112,23 @@ TEST(AssignAddTest, AddsInPlaceAndCopiesOnlyWhileASnapshotIsAlive) {
   ASSERT_TRUE(RunOp("AssignSub", {variable, Tensor::Vector<float>({1, 1})}).ok());
   EXPECT_EQ(variable->Read()->bytes(), bytes);
   EXPECT_THAT(Floats(*variable), ElementsAre(10, 21));
+}
+
+// As a step finds tables whose checkpoint is being written: several threads copy those.
+TEST(ScatterUpdateTest, WritesIntoACopyOfALargeTableThatASnapshotHolds) {
+  constexpr int64_t kWidth = int64_t{1} << 20;
+  auto variable = VariableThatShares(*Tensor::Zeros(DType::kFloat, Shape{3, kWidth}));
+  const Tensor snapshot = *variable->Read();
+  const Tensor row =
+      Tensor::FromSpan<float>(Shape{1, kWidth}, std::vector<float>(static_cast<size_t>(kWidth), 7));
+  ASSERT_TRUE(RunOp("ScatterUpdate", {variable, Tensor::Vector<int32_t>({1}), row}).ok());
+  const auto count = [](const Tensor& table, float value) {
+    const absl::Span<const float> numbers = table.span<float>();
+    return std::count(numbers.begin(), numbers.end(), value);
+  };
+  EXPECT_EQ(count(snapshot, 0), 3 * kWidth);
+  EXPECT_EQ(count(*variable->Read(), 0), 2 * kWidth);
+  EXPECT_EQ(count(*variable->Read(), 7), kWidth);
 }
 
 TEST(AssignAddTest, SaysWhatIsWrong) {
