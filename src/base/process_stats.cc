@@ -61,7 +61,10 @@ class LooksAtOthers {
   bool OthersAreBusy() {
     const int64_t now =
         std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
-    if (now >= next_.load(std::memory_order_relaxed) && mutex_.TryLock()) {
+    const int64_t next = next_.load(std::memory_order_relaxed);
+    if (now >= next && mutex_.TryLock()) {
+      // What others did while this process paused says nothing of now.
+      if (now - next > kBetweenLooks.count()) last_.reset();
       Look();
       next_.store(now + kBetweenLooks.count(), std::memory_order_relaxed);
       mutex_.Unlock();
@@ -75,6 +78,8 @@ class LooksAtOthers {
     if (use.has_value() && last_.has_value() && use->all > last_->all) {
       const double others = (use->busy - last_->busy) - (use->own - last_->own);
       are_busy_.store(others > kBusyPart * (use->all - last_->all), std::memory_order_relaxed);
+    } else {
+      are_busy_.store(false, std::memory_order_relaxed);
     }
     last_ = use;
   }

@@ -21,7 +21,7 @@ ProcessStats ReadProcessStats();
 
 // Whether others took more than a sixth of all processors' time since the last look, which is taken
 // by whoever asks 0.2 s after the one before (/proc/stat, tens of microseconds). False until there
-// were two looks, and where the system does not say. Thread-safe, waits for nobody.
+// were two looks within 0.4 s, and where the system does not say. Thread-safe, waits for nobody.
 bool OthersAreBusy();
 
 }  // namespace weft
