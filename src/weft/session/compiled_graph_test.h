@@ -20,10 +20,14 @@ struct Outcome {
   Status status;
   std::vector<Tensor> results;
   std::vector<std::string> ops;  // that ran, in order, without arguments and results
+  int Count(const std::string& op) const {
+    return static_cast<int>(std::count(ops.begin(), ops.end(), op));
+  }
 };
 
+// Of several steps the last one's results and ops.
 inline Outcome RunGraph(const Graph& graph, bool optimise, const std::vector<Feed>& feeds,
-                        const std::vector<std::string>& fetches) {
+                        const std::vector<std::string>& fetches, int steps = 1) {
   Outcome outcome;
   auto session = NewDirectSession({.catalogue = &StandardCatalogue(),
                                    .devices = &StandardDevices(),
@@ -32,12 +36,29 @@ inline Outcome RunGraph(const Graph& graph, bool optimise, const std::vector<Fee
                                    .fuse = optimise});
   EXPECT_TRUE(session.ok()) << session.status();
   outcome.status = (*session)->Extend(ExportGraph(graph, {}));
-  if (!outcome.status.ok()) return outcome;
-  RunMetadata metadata;
-  outcome.status =
-      (*session)->Run({.trace = true}, feeds, fetches, {}, &outcome.results, &metadata);
-  for (const executor::NodeTrace& node : metadata.trace) outcome.ops.push_back(node.op);
+  for (int step = 0; step < steps && outcome.status.ok(); ++step) {
+    RunMetadata metadata;
+    outcome.ops.clear();
+    outcome.status =
+        (*session)->Run({.trace = true}, feeds, fetches, {}, &outcome.results, &metadata);
+    for (const executor::NodeTrace& node : metadata.trace) outcome.ops.push_back(node.op);
+  }
   return outcome;
+}
+
+// The optimised run, whose results are those of the plain one.
+inline Outcome RunBothWays(const Graph& graph, const std::vector<Feed>& feeds,
+                           const std::vector<std::string>& fetches, int steps = 1) {
+  const Outcome plain = RunGraph(graph, false, feeds, fetches, steps);
+  Outcome optimised = RunGraph(graph, true, feeds, fetches, steps);
+  EXPECT_EQ(plain.status.code(), optimised.status.code()) << plain.status << "\n"
+                                                          << optimised.status;
+  EXPECT_EQ(plain.results.size(), optimised.results.size());
+  for (size_t i = 0; i < std::min(plain.results.size(), optimised.results.size()); ++i) {
+    EXPECT_EQ(plain.results[i].shape(), optimised.results[i].shape()) << fetches[i];
+    EXPECT_EQ(plain.results[i].ToString(1000), optimised.results[i].ToString(1000)) << fetches[i];
+  }
+  return optimised;
 }
 
 class CompiledGraphTest : public ::testing::Test {
@@ -50,15 +71,7 @@ class CompiledGraphTest : public ::testing::Test {
   }
   Outcome Run(std::vector<session::Feed> feeds, std::vector<std::string> fetches) {
     EXPECT_TRUE(b_.ok()) << b_.status();
-    const Outcome plain = RunGraph(graph_, false, feeds, fetches);
-    Outcome optimised = RunGraph(graph_, true, feeds, fetches);
-    EXPECT_EQ(plain.status.code(), optimised.status.code()) << plain.status << "\n"
-                                                            << optimised.status;
-    EXPECT_EQ(plain.results.size(), optimised.results.size());
-    for (size_t i = 0; i < std::min(plain.results.size(), optimised.results.size()); ++i) {
-      EXPECT_EQ(plain.results[i].ToString(1000), optimised.results[i].ToString(1000)) << fetches[i];
-    }
-    return optimised;
+    return RunBothWays(graph_, feeds, fetches);
   }
 
   Graph graph_{&StandardCatalogue().ops()};

@@ -1,30 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the compiler makes of loops and of their gradients, which keep values and shapes on stacks.
-#include <algorithm>
-
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-#include "weft/device/cpu/cpu_device.h"
-#include "weft/graph/builder.h"
 #include "weft/graph/import.h"
-#include "weft/ops/catalogue.h"
-#include "weft/session/direct_session.h"
+#include "weft/session/compiled_graph_test.h"
 
 namespace weft::session {
 namespace {
 
 using ::testing::Contains;
 using ::testing::Not;
-
-struct Outcome {
-  Status status;
-  std::vector<Tensor> results;
-  std::vector<std::string> ops;  // that ran
-  int Count(const std::string& op) const {
-    return static_cast<int>(std::count(ops.begin(), ops.end(), op));
-  }
-};
 
 Tensor Ramp(const Shape& shape) {
   Tensor values = *Tensor::Zeros(DType::kFloat, shape);
@@ -134,39 +120,11 @@ class LoopPassesTest : public ::testing::TestWithParam<int> {
     b_.Op("Exit", {Endpoint{sum_turn, 0}}, {}, "of_factor");
   }
 
-  Outcome Run(bool optimise, const std::vector<session::Feed>& feeds,
-              const std::vector<std::string>& fetches) {
-    EXPECT_TRUE(b_.ok()) << b_.status();
-    Outcome outcome;
-    auto session = NewDirectSession({.catalogue = &StandardCatalogue(),
-                                     .devices = &StandardDevices(),
-                                     .num_threads = 2,
-                                     .fold = optimise,
-                                     .fuse = optimise});
-    EXPECT_TRUE(session.ok()) << session.status();
-    outcome.status = (*session)->Extend(ExportGraph(graph_, {}));
-    for (int step = 0; step < 3 && outcome.status.ok(); ++step) {
-      RunMetadata metadata;
-      outcome.ops.clear();
-      outcome.status =
-          (*session)->Run({.trace = true}, feeds, fetches, {}, &outcome.results, &metadata);
-      for (const executor::NodeTrace& node : metadata.trace) outcome.ops.push_back(node.op);
-    }
-    return outcome;
-  }
   // The optimised run, whose results are those of the plain one.
   Outcome Compare(const std::vector<session::Feed>& feeds,
                   const std::vector<std::string>& fetches = {"of_start:0", "of_factor:0"}) {
-    const Outcome plain = Run(false, feeds, fetches);
-    Outcome optimised = Run(true, feeds, fetches);
-    EXPECT_EQ(plain.status.code(), optimised.status.code()) << plain.status << "\n"
-                                                            << optimised.status;
-    EXPECT_EQ(plain.results.size(), optimised.results.size());
-    for (size_t i = 0; i < std::min(plain.results.size(), optimised.results.size()); ++i) {
-      EXPECT_EQ(plain.results[i].shape(), optimised.results[i].shape()) << fetches[i];
-      EXPECT_EQ(plain.results[i].ToString(1000), optimised.results[i].ToString(1000)) << fetches[i];
-    }
-    return optimised;
+    EXPECT_TRUE(b_.ok()) << b_.status();
+    return RunBothWays(graph_, feeds, fetches, /*steps=*/3);
   }
 
   Graph graph_{&StandardCatalogue().ops()};
@@ -227,7 +185,7 @@ TEST_P(LoopPassesTest, OtherShapesThanTheFirst) {
     std::vector<Tensor> results;
     const Status status = (*session)->Run(feeds, {"of_start:0", "of_factor:0"}, {}, &results);
     ASSERT_TRUE(status.ok()) << status;
-    const Outcome plain = Run(false, feeds, {"of_start:0", "of_factor:0"});
+    const Outcome plain = RunGraph(graph_, false, feeds, {"of_start:0", "of_factor:0"}, 3);
     for (size_t i = 0; i < 2; ++i) {
       EXPECT_EQ(results[i].shape(), shape);
       EXPECT_EQ(results[i].ToString(1000), plain.results[i].ToString(1000));
