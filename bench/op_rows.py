@@ -37,7 +37,7 @@ def server_and_peers(bench, side, target):
 def measure(bench, name, ours, peers, refuse):
     """Rounds of a case in turn; figures of cases before are forgotten."""
     for one in (ours, *peers):
-        one.times, one.cpus = [], []
+        one.forget()
     for _ in range(bench.rounds):
         for one in (ours, *peers):
             one.round(name)
@@ -73,7 +73,7 @@ def beside_limit(bench, name, case, ours, stream, gather):
         limit, line, what = stream, str(moved), 'a plain copy of %.1f MB' % (moved / 1e6)
     else:
         return
-    limit.times = []
+    limit.forget()
     for _ in range(bench.rounds):
         limit.round(line)
     bench.table.add(name, (ours.median / case.copies, ours.least / case.copies), what, (limit.median, limit.least), 1 / LIMIT,

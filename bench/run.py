@@ -97,6 +97,7 @@ class Together:
         self.name, self.sides = sides[0].name, sides
 
     def round(self):
+        time.sleep(SETTLED)
         for side in self.sides:
             side.start_round()
         for side in self.sides:

@@ -44,13 +44,14 @@ bool InTheEnd() {
   return OthersAreBusy();
 }
 
-// A process that computes until it is killed.
+// A process that computes until it is killed or this one is gone.
 class BusyProcess {
  public:
   BusyProcess() : pid_(fork()) {
     if (pid_ == 0) {
-      while (getppid() > 0) {
+      while (getppid() == parent_) {
       }
+      _exit(0);
     }
   }
   ~BusyProcess() {
@@ -61,6 +62,7 @@ class BusyProcess {
   BusyProcess& operator=(const BusyProcess&) = delete;
 
  private:
+  const pid_t parent_ = getpid();
   const pid_t pid_;
 };
 

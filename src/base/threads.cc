@@ -92,9 +92,8 @@ struct ThreadPool::State {
   // slept last, whose memory is near. Where other processes want the processors the system chooses,
   // and whoever slept longest is called: with the other, steps of three servers on two processors
   // took 1.1 times as long.
-  void CallOne() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+  void CallOne(bool is_crowded) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     if (sleepers.empty()) return;
-    const bool is_crowded = others_are_busy();
     auto chosen = is_crowded ? sleepers.begin() : sleepers.end() - 1;
     if (!is_crowded && ThisThreadComputes()) {
       const int here = sched_getcpu();
@@ -182,10 +181,11 @@ ThreadPool::~ThreadPool() {
 }
 
 void ThreadPool::Schedule(absl::AnyInvocable<void()> work) {
+  const bool is_crowded = state_->others_are_busy();  // may read a file: not under the lock
   absl::MutexLock lock(&state_->mutex);
   state_->queue.push_back(std::move(work));
   state_->queued.fetch_add(1, std::memory_order_relaxed);
-  state_->CallOne();
+  state_->CallOne(is_crowded);
 }
 
 bool ThreadPool::IsWorker() const { return current_pool == this; }
